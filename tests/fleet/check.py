@@ -27,7 +27,9 @@ from cluster import Cluster, Unix, ask, eventually, free_ports
 from lossy import Lossy
 
 NODES = ["one", "two", "three"]
+# The test with keys ends after so many seconds, or when so many keys were started twice.
 SECONDS = float(os.environ.get("LASTBYTE_TEST_FLEET_SECONDS", "30"))
+KEYS = int(os.environ.get("LASTBYTE_TEST_FLEET_KEYS", "1000000"))
 SEED = int(os.environ.get("LASTBYTE_TEST_FLEET_SEED", "1"))
 CLIENTS = 8
 
@@ -354,68 +356,70 @@ def present(gateway, name):
     eventually(f"{name} is present", look)
 
 
-def keyed_starts_happen_once_while_servers_nodes_and_workers_are_killed(fleet, gateway):
+def keyed_starts_happen_once_while_all_is_killed_and_cut(fleet, gateway):
     """Each command writes one line into a file of its key: two lines are a double start."""
     folder = fleet.folder / "ran"
     folder.mkdir()
-    numbers, done, acknowledged, killed = itertools.count(), threading.Event(), {}, {}
-    more = ["four", "five"]
+    acknowledged, more = {}, ["four", "five"]
     names = NODES + more
-    for name in more:
-        fleet.node(name, "--label", f"zone={name[0]}")
-        present(gateway, name)
+    # These two nodes and the second gateway reach the broker on ways that are cut.
+    with Lossy(*fleet.clients) as first, Lossy(*fleet.clients) as second, Lossy(*fleet.clients) as third:
+        urls = dict(zip(more, (first.url, second.url)))
+        keep = ("--keep-processes", "1000000", "--keep-at-least", "24h")
+        options = lambda name: (name, "--label", f"zone={name[0]}", *keep)
+        serve = lambda name: fleet.node(*options(name), nats=urls.get(name))
+        for name in NODES:
+            fleet.end(name, signal.SIGTERM)
+        for name in names:
+            serve(name)
+        gateways = [gateway, fleet.gateway("second", nats=third.url)]
+        for name in names:
+            for one in gateways:
+                present(one, name)
+        try:
+            starts, killed = start_and_kill(fleet, gateways, folder, acknowledged, (names, serve, (first, second, third)))
+        finally:
+            fleet.end("second", signal.SIGTERM)
+        for name in names:
+            present(gateway, name)
+        check_all(gateway, folder, acknowledged, starts, killed)
+        for name in more:
+            forget(fleet, gateway, name)
+    assert killed, "nothing was killed"
+
+
+def start_and_kill(fleet, gateways, folder, acknowledged, what):
+    numbers, done, killed, starts = itertools.count(), threading.Event(), {}, {"acknowledged": 0, "repeated": 0}
     end = time.monotonic() + SECONDS
 
-    def client(_):
+    def client(nth):
         while time.monotonic() < end and not done.is_set():
             # Each key is wanted by two clients at about the same time, and each repeats its start.
-            key = f"key-{next(numbers) // 2}"
+            number = next(numbers)
+            if number >= 2 * KEYS:
+                return
+            key = f"key-{number // 2}"
             launch = {"shell": f"echo ran >> {folder / key}", "key": key, "wait": {"exit": True}}
-            while not done.is_set():
+            for repeated in itertools.count():
+                if done.is_set():
+                    return
                 try:
-                    status, answer = ask(gateway, "POST", "/v1/processes", launch)
-                except OSError:
+                    status, answer = ask(gateways[(number + repeated) % 2], "POST", "/v1/processes", launch)
+                except (OSError, http.client.HTTPException):
                     continue
                 if status in (200, 201):
                     process = answer["process"]["id"]
                     known = acknowledged.setdefault(key, process)
                     assert known == process, f"{key} has two processes: {known} and {process}"
+                    starts["acknowledged"] += 1
+                    starts["repeated"] += repeated
                     break
                 assert status == 503, (key, status, answer)
             done.wait(0.05)  # so that there are not too many processes to look at
 
-    def kill():
-        dice = random.Random(SEED)
-        while not done.wait(dice.uniform(0.5, 2)):
-            what = dice.choice(["worker", "worker", "node", "machine", "nats"])
-            if what == "nats":
-                leader = fleet.leader()
-                if leader:
-                    fleet.end(f"nats{leader - 1}")
-                    done.wait(dice.uniform(0, 1))
-                    fleet.start_nats(leader - 1)
-                    eventually("the cluster has a leader again", fleet.leader)
-            else:
-                name = dice.choice(names)
-                if what in ("worker", "machine"):
-                    try:
-                        worker = ask(fleet.folder / f"{name}.sock", "GET", "/healthz")[1]["keeper"]["worker_pid"]
-                        if what == "machine":
-                            fleet.end(name)
-                        os.kill(worker, signal.SIGKILL)
-                    except OSError:
-                        pass  # it has just been killed
-                    if what == "machine":
-                        eventually(f"{name} is gone", lambda: is_unlocked(fleet.folder / name / "lock"))
-                elif what == "node":
-                    fleet.end(name, signal.SIGTERM)
-                if name not in fleet.processes:
-                    fleet.node(name, "--label", f"zone={name[0]}")
-            killed[what] = killed.get(what, 0) + 1
-
     def kill_until_done():
         try:
-            kill()
+            kill(fleet, done, killed, *what)
         finally:
             done.set()  # what it could not start again is waited for by clients
 
@@ -426,25 +430,95 @@ def keyed_starts_happen_once_while_servers_nodes_and_workers_are_killed(fleet, g
         finally:
             done.set()
         killer.result()
-    for name in names:
-        present(gateway, name)
-    keys = list(acknowledged)
-    lost = [key for key in keys if not (folder / key).exists()]
-    twice = [key for key in keys if (folder / key).exists() and (folder / key).read_text().count("ran") != 1]
+    return starts, killed
+
+
+def kill(fleet, done, killed, names, serve, ways):
+    dice = random.Random(SEED)
+    while not done.wait(dice.uniform(0.5, 2)):
+        what = dice.choice(["worker", "worker", "node", "machine", "nats", "frozen nats", "cut", "deaf"])
+        if "nats" in what:
+            leader = fleet.leader()
+            if not leader:
+                continue
+            if what == "nats":
+                fleet.end(f"nats{leader - 1}")
+                done.wait(dice.uniform(0, 1))
+                fleet.start_nats(leader - 1)
+            else:
+                # It does not know that another one leads meanwhile.
+                frozen = fleet.processes[f"nats{leader - 1}"]
+                frozen.send_signal(signal.SIGSTOP)
+                done.wait(dice.uniform(1, 8))
+                frozen.send_signal(signal.SIGCONT)
+            eventually("the cluster has a leader again", fleet.leader)
+        elif what in ("cut", "deaf"):
+            way = dice.choice(ways)
+            if what == "cut":
+                way.cut()
+            else:
+                way.loses = lambda subject, payload: True
+            done.wait(dice.uniform(0.2, 12))
+            way.mend()
+        else:
+            name = dice.choice(names)
+            if what in ("worker", "machine"):
+                try:
+                    worker = ask(fleet.folder / f"{name}.sock", "GET", "/healthz")[1]["keeper"]["worker_pid"]
+                    if what == "machine":
+                        fleet.end(name)
+                    os.kill(worker, signal.SIGKILL)
+                except OSError:
+                    pass  # it has just been killed
+                if what == "machine":
+                    eventually(f"{name} is gone", lambda: is_unlocked(fleet.folder / name / "lock"))
+            elif what == "node":
+                fleet.end(name, signal.SIGTERM)
+            if name not in fleet.processes:
+                serve(name)
+        killed[what] = killed.get(what, 0) + 1
+
+
+def check_all(gateway, folder, acknowledged, starts, killed):
+    """What has run is what the nodes know, and each acknowledged process is among it."""
+    twice = [path.name for path in folder.iterdir() if path.read_text() != "ran\n"]
     assert not twice, f"started twice: {twice}"
-    endings = {}
+    listed, by_key = {}, {}
+    for process in all_processes(gateway):
+        listed[process["id"]] = process
+        if (key := process.get("key", "")).startswith("key-"):
+            by_key.setdefault(key, []).append(process["id"])
+    several = {key: ids for key, ids in by_key.items() if len(ids) > 1}
+    assert not several, f"keys with several processes: {several}"
+    missing = [(key, process) for key, process in acknowledged.items() if process not in listed]
+    assert not missing, f"acknowledged, and lost: {missing}"
+    endings, traceless = {}, 0
     for key, process in acknowledged.items():
-        shown = eventually(f"{process} is found again", lambda: found(gateway, process))
+        shown = listed[process]
         status = shown["ending"]["status"]
-        endings[json.dumps(status)] = endings.get(json.dumps(status), 0) + 1
-        if key in lost:
-            assert "exited" not in json.dumps(status), (key, shown)
-        kind = status["kind"]
-        assert kind == "lost" or status == {"kind": "exited", "code": 0} or kind == "signalled", (key, shown)
-    print(f"      {len(keys)} keys, killed {killed}, endings {endings}, without a trace {len(lost)}")
-    assert killed, "nothing was killed"
-    for name in more:
-        forget(fleet, gateway, name)
+        name = json.dumps(status)
+        endings[name] = endings.get(name, 0) + 1
+        is_exit = status == {"kind": "exited", "code": 0}
+        assert is_exit or status["kind"] in ("lost", "signalled"), (key, shown)
+        if not (folder / key).exists():
+            traceless += 1
+            assert not is_exit, (key, shown)
+    print(f"      {len(acknowledged)} keys, starts {starts}, killed {killed}, endings {endings}, without a trace {traceless}")
+
+
+def all_processes(gateway):
+    before = ""
+    while True:
+        page = eventually("all nodes are listed", lambda: whole_page(gateway, before))
+        yield from page["processes"]
+        if "next" not in page:
+            return
+        before = f"&before={page['next']}"
+
+
+def whole_page(gateway, before):
+    status, page = ask(gateway, "GET", f"/v1/processes?limit=1000{before}")
+    return page if status == 200 and "silent_nodes" not in page else None
 
 
 def is_unlocked(path):
@@ -531,7 +605,7 @@ CHECKS = [
     a_revoked_token_ends_an_attachment_to_another_machine,
     a_node_that_does_not_come_back_is_forgotten,
     a_silent_node_is_named_and_its_processes_are_unknown,
-    keyed_starts_happen_once_while_servers_nodes_and_workers_are_killed,
+    keyed_starts_happen_once_while_all_is_killed_and_cut,
     a_broker_that_has_lost_everything_is_joined_again,
 ]
 

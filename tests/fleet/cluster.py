@@ -85,6 +85,8 @@ class Cluster:
             "-js", "-sd", self.folder / f"nats{nth}", "--cluster_name", "fleet",
             "--cluster", f"nats://127.0.0.1:{self.routes[nth]}", "--routes", routes,
             "-m", self.monitors[nth],
+            # Clients stay on the way that they were given, also when it is cut.
+            "--no_advertise",
         )
 
     def start_broker(self):
@@ -128,14 +130,20 @@ class Cluster:
         self.start(name, self.lastbyte, "serve", "--state", self.folder / name, "--socket", socket_path,
                    "--nats", nats or self.url, *args)
         if after_start:
-            eventually(f"{name} listens", lambda: answers(socket_path))
+            eventually(f"{name} listens", lambda: answers(socket_path) or self.again_if_it_left(name))
         return socket_path
 
-    def node(self, name, *args):
-        return self.serve(name, "--node", name, *args)
+    def again_if_it_left(self, name):
+        """Processes that were killed may have the folder for a little longer."""
+        process = self.processes[name]
+        if process.poll() is not None:
+            self.start(name, *process.args)
 
-    def gateway(self, name, *args):
-        return self.serve(name, "--gateway", *args)
+    def node(self, name, *args, nats=None):
+        return self.serve(name, "--node", name, *args, nats=nats)
+
+    def gateway(self, name, *args, nats=None):
+        return self.serve(name, "--gateway", *args, nats=nats)
 
     def call(self, *args, check=True, **more):
         """Runs a command of lastbyte with `--fleet`."""

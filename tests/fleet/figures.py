@@ -1,14 +1,18 @@
 #!/usr/bin/env python3
-"""Prints the figures of docs/fleet.md: `tests/fleet/figures.py FOLDER_OF_PROGRAMS NATS_SERVER`. It takes half a minute.
+"""Prints the figures of docs/fleet.md: `tests/fleet/figures.py FOLDER_OF_PROGRAMS NATS_SERVER`. It takes a minute.
 
-What is compared is measured in turn: a node's own socket, then a gateway's, which adds two hops over NATS.
+What is compared is measured in turn: a node's own socket, then a gateway's. Node and gateway use different servers of
+the broker, so that each message passes two. The floor of the broker is measured on the same way, without lastbyte.
 """
 
 import json
+import os
 import pathlib
+import socket
 import statistics
 import sys
 import tempfile
+import threading
 import time
 
 sys.dont_write_bytecode = True
@@ -18,6 +22,65 @@ NODES = [f"n{number}" for number in range(5)]
 ROUNDS, RUNS, ENDED = 5, 200, 1000
 BYTES, PIECE = 256 << 20, 32 << 20
 TRUE = {"command": ["/bin/true"], "wait": {"exit": True}, "on": {"node": "n0"}}
+
+
+# As in crates/fleet/src/carry: a message of a stream, with its header.
+MESSAGE = (64 << 10) + 9
+
+
+class Broker:
+    """One connection of a client that speaks NATS by hand."""
+
+    def __init__(self, port):
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=60)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.say(b'CONNECT {"verbose":false,"headers":true}\r\n')
+        self.flush()
+
+    def say(self, text):
+        self.socket.sendall(text)
+
+    def flush(self):
+        self.say(b"PING\r\n")
+        self.until(b"PONG\r\n")
+
+    def until(self, end):
+        answer = b""
+        while not answer.endswith(end):
+            part = self.socket.recv(1 << 16)
+            assert part, answer
+            answer += part
+        return answer
+
+    def subscribe(self, subject):
+        self.say(f"SUB {subject} 1\r\n".encode())
+        self.flush()
+
+    def ask(self, subject, inbox):
+        """One request, and its answer."""
+        self.say(f"PUB {subject} {inbox} 0\r\n\r\n".encode())
+        self.until(b"}\r\n")
+
+
+def carried(publisher, subscriber, subject):
+    """Sends as many bytes as the output has, in messages of the same size, and waits for the last one."""
+    message = f"PUB {subject} {MESSAGE}\r\n".encode() + bytes(MESSAGE) + b"\r\n"
+    many = message * 16
+    count = BYTES // (64 << 10)
+
+    def publish():
+        for _ in range(count // 16):
+            publisher.say(many)
+
+    sender = threading.Thread(target=publish)
+    sender.start()
+    head = f"MSG {subject} 1 {MESSAGE}\r\n"
+    expected, got, buffer = count * (len(head) + MESSAGE + 2), 0, bytearray(1 << 20)
+    while got < expected:
+        read = subscriber.socket.recv_into(buffer)
+        assert read, "the broker has closed the connection"
+        got += read
+    sender.join()
 
 
 def post(connection, path, body):
@@ -66,18 +129,24 @@ def main(programs, nats_server):
     with tempfile.TemporaryDirectory(prefix="lastbyte-fleet-", dir="/var/tmp") as folder:
         with Cluster(folder, pathlib.Path(programs).resolve(), pathlib.Path(nats_server).resolve()) as fleet:
             fleet.start_broker()
-            nodes = {name: Unix(fleet.node(name, "--keep-processes", "20000")) for name in NODES}
-            gateway_path = fleet.gateway("gateway")
+            url = lambda nth: f"nats://127.0.0.1:{fleet.clients[nth]}"
+            keep = ("--keep-processes", "20000")
+            nodes = {name: Unix(fleet.node(name, *keep, nats=url(0))) for name in NODES}
+            gateway_path = fleet.gateway("gateway", nats=url(1))
             while len(ask(gateway_path, "GET", "/v1/nodes")[1]["nodes"]) < len(NODES):
                 time.sleep(0.1)
             gateway = Unix(gateway_path)
-            measure(nodes, gateway)
+            print(f"load of the machine before: {os.getloadavg()[0]:.2f}", flush=True)
+            measure(nodes, gateway, [Broker(port) for port in fleet.clients[:2]])
 
 
-def measure(nodes, gateway):
+def measure(nodes, gateway, brokers):
+    near, far = brokers
+    far.subscribe("_INBOX.hand.>")
     own = {key: value for key, value in TRUE.items() if key != "on"}
     works = {
         "on the node": lambda: post(nodes["n0"], "/v1/processes", own),
+        "one question over NATS, without a start": lambda: far.ask("lb.v1.bid.n0", "_INBOX.hand.answer"),
         "through a gateway": lambda: post(gateway, "/v1/processes", TRUE),
         "through a gateway, with a key": lambda: post(gateway, "/v1/processes", TRUE | {"key": str(time.monotonic_ns())}),
     }
@@ -101,7 +170,11 @@ def measure(nodes, gateway):
         for begin in range(0, BYTES, PIECE):
             assert len(get(connection, f"{path}{begin}")) == PIECE
 
-    works = {"on the node": lambda: read(nodes["n0"]), "through a gateway": lambda: read(gateway)}
+    works = {
+        "on the node": lambda: read(nodes["n0"]),
+        "through a gateway": lambda: read(gateway),
+        "through NATS alone": lambda: carried(near, far, "_INBOX.hand.bytes"),
+    }
     in_turn(f"{BYTES >> 20} MiB of output", works, 1)
 
 
