@@ -1,7 +1,7 @@
 //! One stream: from a socket to messages, and from messages to the socket.
 
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -59,6 +59,9 @@ pub(super) struct Shared {
     /// How far this end has read, and how far it has received.
     read: AtomicU64,
     received: AtomicU64,
+    /// The other end has said that no more bytes come, and that it reads none.
+    ended: AtomicBool,
+    closed: AtomicBool,
     /// What a message has shown to be wrong.
     broken: OnceLock<Why>,
 }
@@ -72,13 +75,15 @@ pub(super) struct Inlet {
 
 impl Inlet {
     pub(super) fn new() -> (Self, Outbox) {
-        // It never has more than a window of bytes: more ends the stream.
+        // It never has more than two windows of bytes, each once: more ends the stream.
         let (queue, frames) = mpsc::unbounded_channel();
         let shared = Arc::new(Shared {
             heard: Mutex::default(),
             acked: watch::Sender::new(0),
             read: AtomicU64::new(0),
             received: AtomicU64::new(0),
+            ended: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
             broken: OnceLock::new(),
         });
         (Self { shared: Arc::clone(&shared), queue }, Outbox { shared, frames })
@@ -103,9 +108,11 @@ impl Inlet {
                 let is_missing = *sent > self.shared.received.load(Relaxed);
                 return if is_missing { Err(Why::Lost) } else { Ok(()) };
             }
-            Frame::Open(bytes) => self.shared.count(bytes.len() as u64)?,
-            Frame::Data(offset, bytes) => self.shared.count(offset + bytes.len() as u64)?,
-            Frame::End(_) | Frame::Close(_) => {}
+            Frame::Open(bytes) if !self.shared.is_news(0, bytes)? => return Ok(()),
+            Frame::Data(offset, bytes) if !self.shared.is_news(*offset, bytes)? => return Ok(()),
+            Frame::End(_) if self.shared.ended.swap(true, Relaxed) => return Ok(()),
+            Frame::Close(_) if self.shared.closed.swap(true, Relaxed) => return Ok(()),
+            Frame::Open(_) | Frame::Data(..) | Frame::End(_) | Frame::Close(_) => {}
         }
         // A stream that has ended needs no more.
         _ = self.queue.send(frame);
@@ -122,10 +129,20 @@ impl Inlet {
 const NOBODY: u64 = u64::MAX;
 
 impl Shared {
-    fn count(&self, end: u64) -> Result<(), Why> {
-        let received = self.received.fetch_max(end, Relaxed).max(end);
-        let waiting = received.saturating_sub(self.read.load(Relaxed));
-        if waiting > 2 * WINDOW { Err(Why::Flooded) } else { Ok(()) }
+    /// Whether these are the bytes after all that was received, and not those of a doubled message. So
+    /// nothing is queued twice, however often the other end says it. Called by one task.
+    fn is_news(&self, offset: u64, bytes: &Bytes) -> Result<bool, Why> {
+        let received = self.received.load(Relaxed);
+        let end = offset.checked_add(bytes.len() as u64).ok_or(Why::Flooded)?;
+        if end <= received {
+            return Ok(false);
+        }
+        if offset != received {
+            return Err(Why::Lost);
+        }
+        self.received.store(end, Relaxed);
+        let waiting = end.saturating_sub(self.read.load(Relaxed));
+        if waiting > 2 * WINDOW { Err(Why::Flooded) } else { Ok(true) }
     }
 
     /// For how long nothing was heard since this moment.
@@ -331,8 +348,12 @@ impl Carrier {
         };
         match frame {
             Frame::Ack { .. } => Some(Why::Nobody),
-            Frame::Open(bytes) => self.take(0, bytes),
-            Frame::Data(offset, bytes) => self.take(offset, bytes),
+            Frame::Open(bytes) | Frame::Data(_, bytes) => {
+                if self.write == Write::Open {
+                    self.waiting = bytes;
+                }
+                None
+            }
             Frame::End(at) | Frame::Close(at) if at > read && self.write == Write::Open => {
                 Some(Why::Lost)
             }
@@ -344,15 +365,6 @@ impl Carrier {
                 self.read_ended.then_some(Why::Closed)
             }
         }
-    }
-
-    fn take(&mut self, offset: u64, bytes: Bytes) -> Option<Why> {
-        let read = self.shared.read.load(Relaxed);
-        if self.write != Write::Open || offset + bytes.len() as u64 <= read {
-            return None;
-        }
-        self.waiting = bytes;
-        (offset != read).then_some(Why::Lost)
     }
 
     /// Now and then: whether both ends are there.
@@ -395,6 +407,21 @@ mod tests {
 
     fn ack(sent: u64) -> Frame {
         Frame::Ack { read: 0, sent }
+    }
+
+    #[test]
+    fn what_comes_twice_is_queued_once() {
+        let (inlet, mut inbox) = Inlet::new();
+        let data = |offset| Frame::Data(offset, Bytes::from_static(b"12345"));
+        for _ in 0..3 {
+            for frame in [data(0), Frame::Data(5, Bytes::new()), Frame::End(5), Frame::Close(5)] {
+                inlet.take(frame).unwrap();
+            }
+        }
+        let queued: Vec<Frame> = std::iter::from_fn(|| inbox.frames.try_recv().ok()).collect();
+        assert_eq!(queued, [data(0), Frame::End(5), Frame::Close(5)]);
+        assert_eq!(inlet.take(data(6)), Err(Why::Lost));
+        assert_eq!(inlet.take(data(u64::MAX)), Err(Why::Flooded));
     }
 
     #[test]
