@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_nats::Request;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
 use futures_util::future::join_all;
-use lastbyte_server::listen::Scope;
+use lastbyte_server::listen::{Needs, Scope};
 use lastbyte_wire::{Error, ErrorCode};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep_until};
@@ -41,10 +41,22 @@ struct Starting {
     launch: Value,
     key: String,
     claim: ClaimOf,
+    auction: Auction,
+}
+
+/// Whether nodes were asked what they would take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Auction {
+    NotYet,
+    /// The only node there is was taken at its last beat's word.
+    LeftOut,
+    Held,
 }
 
 impl Gateway {
     pub(super) async fn start(&self, scope: &Scope, mut launch: Value) -> Answer {
+        // Here already: a claim would stand in the way of those who may start something.
+        scope.check(Needs::Change)?;
         crate::connect::check_connected(&self.own.client)?;
         let place = take_place(&mut launch)?;
         if let Place::Node(node) = &place {
@@ -77,7 +89,8 @@ impl Gateway {
         };
         let wanted = Wanted { fingerprint, on_silence, patience: PATIENCE };
         let (gateway, scope) = (self.clone(), scope.clone());
-        let starting = Starting { gateway, scope, place, launch, key, claim };
+        let auction = Auction::NotYet;
+        let starting = Starting { gateway, scope, place, launch, key, claim, auction };
         let unfinished = Unfinished::new(&starting, &wanted);
         let answer = starting.carry_out(wanted).await;
         unfinished.answered();
@@ -107,6 +120,7 @@ impl Unfinished {
             launch,
             key: starting.key.clone(),
             claim: ClaimOf::Bucket { store: store.clone(), key: key.clone() },
+            auction: Auction::NotYet,
         };
         Self(Some((again, wanted.clone())))
     }
@@ -138,7 +152,13 @@ impl Starting {
                 Action::Create(claim) => self.claim.create(&claim).await,
                 Action::Move { claim, from } => self.claim.change(&claim, from).await,
                 Action::Read => self.claim.read().await,
-                Action::Start(claim) => self.start_on(&claim).await,
+                Action::Start(claim) => match self.start_on(&claim).await {
+                    Event::Silent(_) if self.has_left(&claim.node).await => {
+                        action = start.give_up();
+                        continue;
+                    }
+                    event => event,
+                },
                 Action::Ask(claim) => self.ask_about(&claim).await,
                 Action::Answer(outcome) => return self.answer(outcome),
             };
@@ -147,10 +167,21 @@ impl Starting {
     }
 
     /// Of a few nodes that could take it, the best first.
-    async fn bids(&self) -> Vec<Bid> {
+    async fn bids(&mut self) -> Vec<Bid> {
         let present = self.gateway.nodes().present();
         let random = Uuid::new_v4().as_u64_pair().0;
         let names = nodes_to_ask(&present, &self.place, ASKED, random);
+        let is_first = std::mem::replace(&mut self.auction, Auction::Held) == Auction::NotYet;
+        // Where there is no choice, an auction only costs time. A claim in the bucket is not written for a
+        // node that may be gone: it would stand in the way of the next attempt.
+        if let ([only], ClaimOf::Own(None), true) = (&names[..], &self.claim, is_first) {
+            let known = present.iter().filter(|bid| bid.node == *only).cloned();
+            let ranked = rank(known, &self.place, random);
+            if !ranked.is_empty() {
+                self.auction = Auction::LeftOut;
+                return ranked;
+            }
+        }
         for within in BID_WITHIN {
             let bids = join_all(names.iter().map(|node| self.bid(node, within))).await;
             let ranked = rank(bids.into_iter().flatten(), &self.place, random);
@@ -159,6 +190,11 @@ impl Starting {
             }
         }
         Vec::new()
+    }
+
+    /// Whether a node that was not asked for a bid, and has not answered the start, gives none now either.
+    async fn has_left(&self, node: &str) -> bool {
+        self.auction == Auction::LeftOut && self.bid(node, BID_WITHIN[1]).await.is_none()
     }
 
     async fn bid(&self, node: &str, within: Duration) -> Option<Bid> {
@@ -183,7 +219,7 @@ impl Starting {
 
     async fn event_of(&self, claim: &Claim, answer: Whole) -> Event<Whole> {
         let word = answer.headers.get(FENCE_HEADER).and_then(|word| word.to_str().ok());
-        let code = answer.body["error"]["code"].as_str();
+        let code = code(&answer);
         Event::Node(match word.and_then(FenceWord::parse) {
             Some(FenceWord::Fenced(epoch)) => {
                 if epoch <= claim.epoch {
@@ -236,6 +272,12 @@ impl Starting {
                 name_processes(&claim.node, &mut body);
                 Ok(super::json(status, &body))
             }
+            // As if its bid had said so.
+            Outcome::NotPlaced(NotPlaced::Refused(answer))
+                if code(&answer) == Some(ErrorCode::NodeDraining.as_str()) =>
+            {
+                Err(self.no_node())
+            }
             Outcome::Conflict(Some(answer))
             | Outcome::Failed { body: answer, .. }
             | Outcome::NotPlaced(NotPlaced::Refused(answer)) => {
@@ -264,6 +306,10 @@ impl Starting {
         Error::new(ErrorCode::NoNode, place)
             .hint("GET /v1/nodes tells which nodes are present, draining or full")
     }
+}
+
+fn code(answer: &Whole) -> Option<&str> {
+    answer.body["error"]["code"].as_str()
 }
 
 fn claim_header(asked: &ClaimedKey) -> HeaderValue {

@@ -17,6 +17,7 @@ use lastbyte_server::listen::{Grant, Needs, Scope, refusal};
 use lastbyte_server::verbs::start::{self, Claimed};
 use lastbyte_wire::{DrainRequest, Error, ErrorCode};
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 use super::{LEASE, Own};
 use crate::claim::{Claim, KeyOnNode};
@@ -109,16 +110,34 @@ impl Fenced {
 #[derive(Debug)]
 struct Attempt {
     own: Arc<Own>,
-    asked: ClaimedKey,
+    key: FenceKey,
+    claim: Claim,
     word: OnceLock<FenceWord>,
+}
+
+/// A key as the engine has it, and as the fence has it.
+#[derive(Debug)]
+struct FenceKey {
+    engine: Key,
+    /// A hash: the fence remembers many, and clients choose how long they are.
+    fence: String,
+}
+
+impl FenceKey {
+    /// Keys of a session are its own.
+    fn new(scope: &Scope, key: String) -> Self {
+        let engine = scope.key(&Key(key));
+        let hash = Sha256::digest(&engine.0);
+        let fence = hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+        Self { engine, fence }
+    }
 }
 
 impl Attempt {
     fn verdict(&self) -> Verdict {
-        let verdict =
-            self.own.fence.fence().check(&self.asked.key, &self.asked.claim, Instant::now());
+        let verdict = self.own.fence.fence().check(&self.key.fence, &self.claim, Instant::now());
         match verdict {
-            Verdict::Start if self.own.draining.load(Relaxed) => {
+            Verdict::Start if self.own.draining.load(Relaxed) || self.own.free_slots() == 0 => {
                 self.refuse();
                 Verdict::Refused
             }
@@ -127,15 +146,14 @@ impl Attempt {
     }
 
     fn refuse(&self) {
-        self.own.fence.fence().refuse(&self.asked.key, &self.asked.claim);
+        self.own.fence.fence().refuse(&self.key.fence, &self.claim);
     }
 
     /// The request was refused before its claim was looked at: the same would be answered again. So
     /// that its key can be used for another launch, this one is never started.
-    async fn refuse_invalid(&self, scope: &Scope) {
+    async fn refuse_invalid(&self) {
         let _turn = start::Claim::turn(self).lock().await;
-        let key = scope.key(&Key(self.asked.key.clone()));
-        if self.word.get().is_none() && self.own.engine.keyed(&key).is_none() {
+        if self.word.get().is_none() && self.own.engine.keyed(&self.key.engine).is_none() {
             self.refuse();
             self.say(FenceWord::Refused);
         }
@@ -149,7 +167,7 @@ impl Attempt {
 
 impl start::Claim for Attempt {
     fn turn(&self) -> &tokio::sync::Mutex<()> {
-        self.own.fence.turn(&self.asked.key)
+        self.own.fence.turn(&self.key.fence)
     }
 
     fn check(&self) -> Result<(), Error> {
@@ -195,18 +213,20 @@ async fn guarded(State(own): State<Arc<Own>>, mut request: Request, next: Next) 
         return drain(&own, request).await.unwrap_or_else(refusal);
     }
     let asked = match claimed_key(&request) {
-        Ok(Some(asked)) => asked,
-        Ok(None) => return next.run(request).await,
+        Ok(asked) => asked,
         Err(error) => return refusal(error),
     };
-    let attempt = Arc::new(Attempt { own, asked, word: OnceLock::new() });
+    let (scope, ClaimedKey { key, claim }) = match (scope_of_start(&request), asked) {
+        (Some(scope), Some(asked)) => (scope, asked),
+        // Who may not start it must not prevent it either.
+        (None, _) | (_, None) => return next.run(request).await,
+    };
+    let key = FenceKey::new(&scope, key);
+    let attempt = Arc::new(Attempt { own, key, claim, word: OnceLock::new() });
     request.extensions_mut().insert(Claimed(Arc::clone(&attempt) as _));
-    let scope = request.extensions().get::<Grant>().map(|grant| grant.scope.clone());
     let mut response = next.run(request).await;
-    if response.status().is_client_error()
-        && let Some(scope) = scope
-    {
-        attempt.refuse_invalid(&scope).await;
+    if response.status().is_client_error() {
+        attempt.refuse_invalid().await;
     }
     if let Some(word) = attempt.word.get()
         && let Ok(word) = HeaderValue::try_from(word.to_header())
@@ -214,6 +234,13 @@ async fn guarded(State(own): State<Arc<Own>>, mut request: Request, next: Next) 
         response.headers_mut().insert(FENCE_HEADER, word);
     }
     response
+}
+
+/// The scope of a start, by a client that may make it.
+fn scope_of_start(request: &Request) -> Option<Scope> {
+    let is_start = request.method() == Method::POST && request.uri().path() == "/v1/processes";
+    let grant = request.extensions().get::<Grant>().filter(|_| is_start)?;
+    grant.check(Needs::Change).is_ok().then(|| grant.scope.clone())
 }
 
 /// The claim in the head of a request. One that cannot be read is refused: without its fence, the command could be
@@ -236,13 +263,13 @@ fn asked_about(request: &Request) -> Result<(Grant, ClaimedKey), Error> {
 }
 
 async fn tell_of_key(own: &Own, grant: &Grant, asked: &ClaimedKey) -> Response<Body> {
-    let key = grant.scope.key(&Key(asked.key.clone()));
+    let key = FenceKey::new(&grant.scope, asked.key.clone());
     // A start that was let through may not be in the journal yet.
-    let _turn = own.fence.turn(&asked.key).lock().await;
-    let word = if own.engine.keyed(&key).is_some() {
+    let _turn = own.fence.turn(&key.fence).lock().await;
+    let word = if own.engine.keyed(&key.engine).is_some() {
         KeyOnNode::Started
     } else {
-        let verdict = own.fence.fence().check(&asked.key, &asked.claim, Instant::now());
+        let verdict = own.fence.fence().check(&key.fence, &asked.claim, Instant::now());
         match verdict {
             Verdict::Refused | Verdict::Fenced(_) => KeyOnNode::Never,
             Verdict::Start | Verdict::NotYet => KeyOnNode::NotYet,
