@@ -208,6 +208,54 @@ def a_key_is_started_once_and_belongs_to_one_launch(fleet, gateway):
         assert (status, answer["error"]["code"]) == (400, "invalid_request"), (more, answer)
 
 
+def a_claim_in_the_head_of_another_request_burns_no_key(fleet, gateway):
+    """What gateways and nodes say to each other in heads is not for clients."""
+    process = start(gateway, fleet.testchild, "print", "x", on={"node": "one"}, wait={"exit": True})["process"]["id"]
+    nodes = ask(gateway, "GET", "/v1/nodes")[1]["nodes"]
+    epoch = next(node["last"]["epoch"] for node in nodes if node["name"] == "one")
+    key = f"k{uuid.uuid4()}"
+    claim = {"node": "one", "epoch": epoch, "fingerprint": "x", "attempt": 1 << 30, "replaced": 0}
+    connection = Unix(gateway)
+    head = {"lastbyte-claim": json.dumps({"key": key, "claim": claim})}
+    connection.request("GET", f"/v1/processes/{process}/no-such-thing", headers=head)
+    assert connection.getresponse().status == 404
+    connection.close()
+    start(gateway, fleet.testchild, "print", "x", key=key, on={"node": "one"})
+
+
+def a_node_takes_no_more_commands_than_it_has_slots(fleet, gateway):
+    """Also when its last beat said that it has some left, and nobody asks it for a bid."""
+    fleet.node("small", "--slots", "3")
+    try:
+        present(gateway, "small")
+        launch = {"command": ["sleep", "1000"], "on": {"node": "small"}}
+        started = [start(gateway, "sleep", "1000", on={"node": "small"})["process"]["id"] for _ in range(3)]
+        status, answer = ask(gateway, "POST", "/v1/processes", launch)
+        assert (status, answer["error"]["code"]) == (503, "no_node"), answer
+        ask(gateway, "POST", "/v1/stop", {"select": {"ids": started}, "stop": {"grace_ms": 0}})
+    finally:
+        forget(fleet, gateway, "small")
+
+
+def what_a_server_refuses_a_gateway_refuses_too(fleet, gateway):
+    process = start(gateway, fleet.testchild, "print", "x", wait={"exit": True})["process"]["id"]
+    for path, more in (("stop", {}), ("signal", {"signal": "TERM"}), ("forget", {}), ("wait", {"wait": {"exit": True}})):
+        for select in ({"ids": [None, process]}, {"ids": [7]}, {"ids": process}, {"ids": ["x"] * 10_001}, {}, None):
+            status, answer = ask(gateway, "POST", f"/v1/{path}", {"select": select, **more})
+            assert (status, answer["error"]["code"]) == (400, "invalid_request"), (path, answer)
+        status, answer = ask(gateway, "POST", f"/v1/{path}", {"select": {"ids": []}, "no-such-member": 1, **more})
+        assert (status, answer["error"]["code"]) == (400, "invalid_request"), (path, answer)
+        status, answer = ask(gateway, "PUT", f"/v1/{path}")
+        assert (status, answer["error"]["code"]) == (405, "method_not_allowed"), (path, answer)
+    assert ask(gateway, "GET", f"/v1/processes/{process}")[0] == 200, "an invalid request has forgotten it"
+    status, answer = ask(gateway, "GET", "/v1/processes/%ff")
+    assert (status, answer["error"]["code"]) == (404, "process_not_found"), answer
+    # Each of these is asked of all nodes: not all at the same time.
+    status, answer = ask(gateway, "POST", "/v1/stop", {"select": {"ids": [f"nobody-{nth}" for nth in range(1000)]}})
+    assert status == 200 and len(answer["processes"]) == 1000, answer
+    assert {outcome["error"]["code"] for outcome in answer["processes"]} == {"process_not_found"}, answer
+
+
 def a_start_whose_caller_has_left_is_finished(fleet, gateway):
     """Its claim is written, and the answer to the write is lost: the gateway asks again two seconds later."""
     trace = fleet.folder / "left-trace"
@@ -600,6 +648,9 @@ CHECKS = [
     a_last_message_that_is_lost_breaks_the_stream,
     a_node_that_drains_takes_nothing_and_goes_on,
     a_key_is_started_once_and_belongs_to_one_launch,
+    a_claim_in_the_head_of_another_request_burns_no_key,
+    a_node_takes_no_more_commands_than_it_has_slots,
+    what_a_server_refuses_a_gateway_refuses_too,
     a_start_whose_caller_has_left_is_finished,
     one_server_has_a_name,
     a_revoked_token_ends_an_attachment_to_another_machine,

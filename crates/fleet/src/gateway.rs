@@ -2,7 +2,7 @@
 //! are about, and puts the answers of several together.
 //!
 //! `nodes` is who there is, `forward` one request to one node, `locate` the node of a process,
-//! `list` and `many` put answers together, `start` and `claims` place a command, `events` merges feeds.
+//! `list` and `many` put answers together, `start` and `claims` place a command.
 
 mod claims;
 mod events;
@@ -13,17 +13,19 @@ mod many;
 mod nodes;
 mod start;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use async_nats::Client;
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{Path, Request, State};
-use axum::http::{Response, StatusCode, header};
+use axum::extract::{Request, State};
+use axum::http::{Method, Response, StatusCode, Uri, header};
 use axum::response::IntoResponse;
 use axum::routing::{any, delete, get, post};
 use lastbyte_server::listen::{Grant, Needs, Scope, refusal};
 use lastbyte_wire::{Error, ErrorCode, NodesAnswer};
+use percent_encoding::percent_decode_str;
 use serde_json::Value;
 
 use crate::carry::Streams;
@@ -79,7 +81,8 @@ impl Gateway {
             .route("/mcp", any(not_here))
             .route("/codex", any(not_here))
             .route("/api/{*rest}", any(not_here));
-        routes.merge(elsewhere).fallback_service(fallback)
+        let routes = routes.merge(elsewhere).method_not_allowed_fallback(no_method);
+        routes.fallback_service(fallback)
     }
 
     /// The same without a server behind it.
@@ -123,12 +126,15 @@ async fn body(body: Body) -> Result<Value, Error> {
     Err(Error::new(ErrorCode::InvalidRequest, "invalid body: expected an object"))
 }
 
-async fn to_process(
-    State(gateway): State<Gateway>,
-    Path(path): Path<Vec<(String, String)>>,
-    request: Request,
-) -> Response<Body> {
-    let id = path.into_iter().next().map(|(_, id)| id).unwrap_or_default();
+/// What stands in the path after `/v1/KIND/`. What is not UTF-8 stands for itself, as on a node.
+fn named_in(uri: &Uri) -> String {
+    let name = uri.path().split('/').nth(3).unwrap_or_default();
+    let decoded = percent_decode_str(name).decode_utf8();
+    decoded.map_or_else(|_| name.to_owned(), Cow::into_owned)
+}
+
+async fn to_process(State(gateway): State<Gateway>, request: Request) -> Response<Body> {
+    let id = named_in(request.uri());
     let sent = async {
         let scope = scope(&request)?;
         let found = gateway.locate(&scope, &id).await?;
@@ -181,12 +187,9 @@ async fn list_nodes(State(gateway): State<Gateway>, request: Request) -> Respons
     answer(listed)
 }
 
-async fn drain_node(
-    State(gateway): State<Gateway>,
-    Path(node): Path<String>,
-    request: Request,
-) -> Response<Body> {
+async fn drain_node(State(gateway): State<Gateway>, request: Request) -> Response<Body> {
     let drained = async {
+        let node = named_in(request.uri());
         let scope = scope(&request)?;
         scope.check(Needs::Administer)?;
         gateway.nodes().check_known(&node)?;
@@ -195,12 +198,8 @@ async fn drain_node(
     answer(drained.await)
 }
 
-async fn forget_node(
-    State(gateway): State<Gateway>,
-    Path(node): Path<String>,
-    request: Request,
-) -> Response<Body> {
-    let scope = scope(&request);
+async fn forget_node(State(gateway): State<Gateway>, request: Request) -> Response<Body> {
+    let (scope, node) = (scope(&request), named_in(request.uri()));
     let forgotten = async {
         scope?.check(Needs::Administer)?;
         check_connected(&gateway.own.client)?;
@@ -209,6 +208,11 @@ async fn forget_node(
         Ok(StatusCode::NO_CONTENT.into_response())
     };
     answer(forgotten.await)
+}
+
+async fn no_method(method: Method, uri: Uri) -> Response<Body> {
+    let message = format!("{} does not support {method}", uri.path());
+    refusal(Error::new(ErrorCode::MethodNotAllowed, message))
 }
 
 async fn not_here() -> Response<Body> {

@@ -47,6 +47,11 @@ impl Gateway {
     }
 
     async fn look_everywhere(&self, scope: &Scope, given: &str) -> Result<Found, Error> {
+        // Not a path of one process.
+        if given.is_empty() {
+            let message = "no process with the id or name ";
+            return Err(Error::new(ErrorCode::ProcessNotFound, message));
+        }
         let path = format!("/v1/processes/{}", utf8_percent_encode(given, NON_ALPHANUMERIC));
         self.nodes().check_listed()?;
         let (mut found, mut silent_nodes, mut refused) = (Vec::new(), Vec::new(), None);

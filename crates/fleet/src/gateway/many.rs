@@ -1,19 +1,26 @@
 //! Requests about several processes: each node is sent those that it has, and the answers are one.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 
 use axum::http::{Method, StatusCode};
 use futures_util::StreamExt;
 use futures_util::future::join_all;
-use futures_util::stream::FuturesUnordered;
+use futures_util::stream::{self, FuturesUnordered};
 use lastbyte_server::listen::Scope;
-use lastbyte_wire::Error;
+use lastbyte_wire::{Error, ErrorCode, Selection};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::forward::Whole;
 use super::list::{gather, name_processes};
 use super::locate::id_of;
 use super::{Answer, Gateway};
+use crate::placement::Bid;
+
+/// All nodes are asked about a name or a part of an id, each over a connection of its own: a request with
+/// many of them must not take all descriptors.
+const LOCATED_AT_ONCE: usize = 16;
 
 /// The part of a request for each node, and what it is about.
 #[derive(Debug, Default)]
@@ -26,7 +33,7 @@ struct Parts {
 impl Gateway {
     /// A stop, a signal, or a request to forget.
     pub(super) async fn change_many(&self, scope: &Scope, path: &str, body: Value) -> Answer {
-        let Parts { by_node, order } = self.split(scope, &body).await?;
+        let Parts { by_node, order } = self.split(scope, path, &body).await?;
         let asked = by_node.iter().map(|(node, body)| async move {
             let answer = self.ask(node, scope, (Method::POST, path), Some(body)).await;
             (node.clone(), answer.and_then(Whole::into_success))
@@ -54,7 +61,7 @@ impl Gateway {
     /// For all of them, or for the first one on any node. A node that does not answer ends the wait:
     /// what it has can never be known to have met anything.
     pub(super) async fn wait_many(&self, scope: &Scope, body: Value) -> Answer {
-        let Parts { by_node, order } = self.split(scope, &body).await?;
+        let Parts { by_node, order } = self.split(scope, "/v1/wait", &body).await?;
         if let Some(Err((_, error))) = order.iter().flatten().find(|id| id.is_err()) {
             return Err(error.clone());
         }
@@ -106,14 +113,22 @@ impl Gateway {
         (node, named)
     }
 
-    async fn split(&self, scope: &Scope, body: &Value) -> Result<Parts, Error> {
-        let Some(ids) = body["select"].get("ids").and_then(Value::as_array) else {
+    async fn split(&self, scope: &Scope, path: &str, body: &Value) -> Result<Parts, Error> {
+        let Some(ids) = body["select"].get("ids").filter(|ids| !ids.is_null()) else {
             let every = |node| (node, body.clone());
             let by_node = self.nodes().names().into_iter().map(every).collect();
             return Ok(Parts { by_node, order: None });
         };
-        let ids: Vec<&str> = ids.iter().filter_map(Value::as_str).collect();
-        let found = join_all(ids.iter().map(|id| self.locate(scope, id))).await;
+        let invalid = |error: &dyn Display| {
+            let message = format!("invalid body: `select.ids`: {error}");
+            Error::new(ErrorCode::InvalidRequest, message)
+        };
+        let ids: Vec<String> = Deserialize::deserialize(ids).map_err(|error| invalid(&error))?;
+        if ids.len() > Selection::MOST_IDS {
+            return Err(invalid(&format!("more than {} entries", Selection::MOST_IDS)));
+        }
+        let located = stream::iter(&ids).map(|id| self.locate(scope, id));
+        let found: Vec<_> = located.buffered(LOCATED_AT_ONCE).collect().await;
         let mut parts = Parts::default();
         let mut order = Vec::new();
         for (given, found) in ids.iter().zip(found) {
@@ -129,10 +144,30 @@ impl Gateway {
                     }
                     order.push(Ok(found.id));
                 }
-                Err(error) => order.push(Err(((*given).to_owned(), error))),
+                Err(error) => order.push(Err((given.clone(), error))),
             }
         }
+        if parts.by_node.is_empty() {
+            self.check(scope, path, body).await?;
+        }
         Ok(Parts { order: Some(order), ..parts })
+    }
+}
+
+impl Gateway {
+    /// Whether a node takes this request. For one that is about no process of any node, nobody would say
+    /// that it is invalid.
+    async fn check(&self, scope: &Scope, path: &str, body: &Value) -> Result<(), Error> {
+        let Some(Bid { node, .. }) = self.nodes().present().into_iter().next() else {
+            return Ok(());
+        };
+        let mut body = body.clone();
+        body["select"]["ids"] = json!([]);
+        let answer = self.ask(&node, scope, (Method::POST, path), Some(&body)).await;
+        match answer.and_then(Whole::into_success) {
+            Err(error) if error.code.http_status() < 500 => Err(error),
+            Ok(_) | Err(_) => Ok(()),
+        }
     }
 }
 
