@@ -2,7 +2,8 @@
 
 Requests are generated from the document and sent to a daemon that only the tests use; every answer must
 be in the document. Only the calls of `testchild` in narrow.py are ever run, as an unprivileged user if we
-are root; guard.py checks every request. Usage: check.py FOLDER-OF-PROGRAMS.
+are root; guard.py checks every request. Usage: check.py FOLDER-OF-PROGRAMS [NATS-SERVER]; with it, requests are sent
+to a gateway of a fleet.
 """
 
 import os
@@ -23,7 +24,7 @@ from pathlib import Path
 
 import narrow
 import processes
-from daemon import Daemon
+from daemon import Daemon, Gateway
 from schemathesis.cli import schemathesis
 from trial import Trial
 
@@ -41,7 +42,8 @@ def main():
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGALRM):
         signal.signal(number, lambda number, _: sys.exit(f"ended by signal {number}"))
     signal.alarm(LIMIT_SECONDS)
-    daemon = Daemon(Path(sys.argv[1]).absolute())
+    programs, *nats_server = (Path(given).absolute() for given in sys.argv[1:])
+    daemon = Gateway(programs, *nats_server) if nats_server else Daemon(programs)
     # Files that Schemathesis writes are removed with the folder.
     os.chdir(daemon.folder)
     try:
@@ -56,14 +58,14 @@ def main():
 def tried(daemon) -> list[str]:
     """Runs all tests and returns the problems."""
     _, document = daemon.ask("GET", "/openapi.json")
-    document = narrow.narrowed(document, daemon.testchild, str(daemon.workdir), processes.WORDS)
+    document = narrow.narrowed(document, daemon.testchild, str(daemon.workdir), processes.WORDS, daemon.members_not_offered)
     trial = Trial(daemon)
     trial.watch()
     code = run(daemon, document)
-    tell(trial)
+    tell(trial, narrow.excluded(daemon.not_offered))
     faults = [] if code == 0 else [f"Schemathesis exited with {code}"]
     faults += [f"blocked by the guard: {breach}" for breach in trial.breaches]
-    faults += untried(trial, document)
+    faults += untried(trial, document, narrow.excluded(daemon.not_offered))
     return faults + ended(daemon)
 
 
@@ -73,7 +75,7 @@ def run(daemon, document: dict) -> int:
     arguments = ["--config-file", str(HERE / "schemathesis.toml"), "run", str(path)]
     arguments += ["--url", daemon.url, "--header", f"Authorization: Bearer {daemon.token}"]
     arguments += ["--seed", SEED, "--max-examples", str(EXAMPLES), "--no-color"]
-    for operation in narrow.EXCLUDED:
+    for operation in narrow.excluded(daemon.not_offered):
         arguments += ["--exclude-operation-id", operation]
     with quiet_unless_it_fails() as outcome:
         try:
@@ -104,23 +106,23 @@ def quiet_unless_it_fails():
                 print(printed.read().decode(errors="replace"))
 
 
-def tell(trial):
+def tell(trial, excluded: dict[str, str]):
     for operation, answers in sorted(trial.answers.items()):
         statuses = ", ".join(f"{count} x {status}" for status, count in sorted(answers.items()))
         print(f"{operation}: {statuses}")
-    for operation, why in narrow.EXCLUDED.items():
+    for operation, why in excluded.items():
         print(f"{operation}: left out: {why}")
     for why, count in trial.blocked.most_common():
         print(f"not sent: {count} x {why}")
 
 
-def untried(trial, document: dict) -> list[str]:
+def untried(trial, document: dict, excluded: dict[str, str]) -> list[str]:
     """The operations with too few requests."""
     faults = []
     for operation in narrow.operations(document):
         name = operation["operationId"]
         answers = trial.answers[name]
-        if name in narrow.EXCLUDED:
+        if name in excluded:
             continue
         if answers.total() < LEAST_REQUESTS:
             faults.append(f"{name} got only {answers.total()} requests")

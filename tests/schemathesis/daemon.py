@@ -5,8 +5,10 @@ import http.client
 import json
 import os
 import shutil
+import socket
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 
 NOBODY = 65534
@@ -16,6 +18,10 @@ PATIENCE = 30
 
 class Daemon:
     """`lastbyte serve` on a free loopback port, with a token, and a copy of `testchild`."""
+
+    # What the document has and this server does not offer.
+    not_offered = ("listNodes", "drainNode", "forgetNode")
+    members_not_offered = ("on", "replace")
 
     def __init__(self, programs: Path):
         # Temporary folders of root may be closed to other users.
@@ -42,15 +48,18 @@ class Daemon:
             if self._user:
                 os.chown(folder, NOBODY, NOBODY)
 
-    def _start(self):
-        command = [self.folder / "lastbyte", "serve", "--listen", "127.0.0.1:0"]
-        command += ["--state", self.folder / "state", "--workdir", self.workdir]
+    def _run(self, *command) -> subprocess.Popen:
         environment = {"HOME": str(self.workdir), "PATH": "/usr/bin:/bin"}
-        with self.log.open("w") as log:
-            self._process = subprocess.Popen(
+        with self.log.open("a") as log:
+            return subprocess.Popen(
                 command, cwd=self.workdir, env=environment, text=True,
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, **self._user,
             )
+
+    def _start(self, *options):
+        command = [self.folder / "lastbyte", "serve", "--listen", "127.0.0.1:0"]
+        command += ["--state", self.folder / "state", "--workdir", self.workdir, *options]
+        self._process = self._run(*command)
         for line in self._process.stdout:
             address = line.split()[-1]
             if address.startswith("http://"):
@@ -101,14 +110,75 @@ class Daemon:
 
     def end(self):
         """Leaves no process and no file, whatever happened."""
-        if self._process is not None and self._process.poll() is None:
-            self._process.terminate()
-            try:
-                self._process.wait(PATIENCE)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
+        end(self._process)
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class Gateway(Daemon):
+    """The same as a gateway of a fleet: one server of the broker, and one node."""
+
+    not_offered = ("readEvents", "createLink", "tradeLink", "drainNode", "forgetNode")
+    members_not_offered = ()
+
+    def __init__(self, programs: Path, nats_server: Path):
+        self._nats_server, self._others = nats_server, []
+        super().__init__(programs)
+
+    def _furnish(self, programs: Path):
+        super()._furnish(programs)
+        shutil.copy2(self._nats_server, self.folder / "nats-server")
+
+    def _start(self):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        storage = self.workdir / "nats"
+        self._others.append(
+            self._run(self.folder / "nats-server", "-js", "-a", "127.0.0.1", "-p", str(port), "-sd", storage)
+        )
+        url = f"nats://127.0.0.1:{port}"
+        state = self.workdir / "node"
+        node = [self.folder / "lastbyte", "serve", "--state", state, "--socket", state / "socket"]
+        self._others.append(self._run(*node, "--workdir", self.workdir, "--nats", url, "--node", "node"))
+        end_at = time.monotonic() + PATIENCE
+        while not listens(port):
+            if time.monotonic() > end_at:
+                raise RuntimeError(f"the broker did not start:\n{self.log.read_text()}")
+            time.sleep(0.05)
+        super()._start("--nats", url, "--gateway")
+        while "present" not in json.dumps(self.ask("GET", "/v1/nodes")):
+            if time.monotonic() > end_at:
+                raise RuntimeError(f"the node did not join:\n{self.log.read_text()}")
+            time.sleep(0.05)
+
+    def shut_down(self) -> int:
+        code = super().shut_down()
+        for process in reversed(self._others):
+            end(process)
+        return code
+
+    def end(self):
+        for process in reversed(self._others):
+            end(process)
+        super().end()
+
+
+def listens(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port)).close()
+        return True
+    except OSError:
+        return False
+
+
+def end(process):
+    if process is not None and process.poll() is None:
+        process.terminate()
+        try:
+            process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
 
 
 def unprivileged() -> dict:

@@ -31,9 +31,6 @@ EXCLUDED = {
     "createToken": "it gives access to the server",
     "revokeToken": "it takes access to the server away",
     "upgrade": "it runs any program of the server's machine",
-    "listNodes": "only a gateway has nodes: see tests/fleet",
-    "drainNode": "only a gateway has nodes: see tests/fleet",
-    "forgetNode": "only a gateway has nodes: see tests/fleet",
 }
 
 
@@ -48,12 +45,18 @@ def calls(testchild: str) -> list[list[str]]:
     ]
 
 
-def narrowed(document: dict, testchild: str, workdir: str, ids: list[str]) -> dict:
+def excluded(not_offered) -> dict[str, str]:
+    return EXCLUDED | {operation: "this server does not offer it: see tests/fleet" for operation in not_offered}
+
+
+def narrowed(document: dict, testchild: str, workdir: str, ids: list[str], members_not_offered) -> dict:
     document = copy.deepcopy(document)
     # Requests go over TCP, which needs a token.
     document["security"] = [{"token": []}]
     schemas = document["components"]["schemas"]
     narrow_start(schemas["StartRequest"], testchild, workdir)
+    for member in members_not_offered:
+        del schemas["StartRequest"]["properties"][member]
     for schema in (schemas["SignalRequest"], schemas["SignalManyRequest"], schemas["StopPolicy"]):
         schema["properties"]["signal"]["pattern"] = any_signal()
     # Placeholders for existing processes: see processes.py.
@@ -73,9 +76,7 @@ def operations(document: dict) -> list[dict]:
 def narrow_start(start: dict, testchild: str, workdir: str):
     for condition in ("if", "then", "else"):
         del start[condition]
-    # Only a gateway takes the last two.
-    for member in ("shell", "on", "replace"):
-        del start["properties"][member]
+    del start["properties"]["shell"]
     start["required"] = ["command"]
     start["properties"]["command"] = {"enum": calls(testchild)}
     start["properties"]["cwd"] = {"enum": [workdir, None]}
