@@ -2,7 +2,7 @@
 //! are about, and puts the answers of several together.
 //!
 //! `nodes` is who there is, `forward` one request to one node, `locate` the node of a process,
-//! `list` and `many` put answers together, `start` and `claims` place a command.
+//! `list` and `many` put answers together, `start` and `claims` place a command, `events` merges feeds.
 
 mod claims;
 mod events;

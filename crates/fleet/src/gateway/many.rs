@@ -127,8 +127,8 @@ impl Gateway {
         if ids.len() > Selection::MOST_IDS {
             return Err(invalid(&format!("more than {} entries", Selection::MOST_IDS)));
         }
-        let located = stream::iter(&ids).map(|id| self.locate(scope, id));
-        let found: Vec<_> = located.buffered(LOCATED_AT_ONCE).collect().await;
+        let located: Vec<_> = ids.iter().map(|id| self.locate(scope, id)).collect();
+        let found: Vec<_> = stream::iter(located).buffered(LOCATED_AT_ONCE).collect().await;
         let mut parts = Parts::default();
         let mut order = Vec::new();
         for (given, found) in ids.iter().zip(found) {

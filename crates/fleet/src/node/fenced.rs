@@ -216,10 +216,9 @@ async fn guarded(State(own): State<Arc<Own>>, mut request: Request, next: Next) 
         Ok(asked) => asked,
         Err(error) => return refusal(error),
     };
-    let (scope, ClaimedKey { key, claim }) = match (scope_of_start(&request), asked) {
-        (Some(scope), Some(asked)) => (scope, asked),
-        // Who may not start it must not prevent it either.
-        (None, _) | (_, None) => return next.run(request).await,
+    // A client that may not start it must not prevent it either.
+    let (Some(scope), Some(ClaimedKey { key, claim })) = (scope_of_start(&request), asked) else {
+        return next.run(request).await;
     };
     let key = FenceKey::new(&scope, key);
     let attempt = Arc::new(Attempt { own, key, claim, word: OnceLock::new() });
