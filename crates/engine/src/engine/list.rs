@@ -115,9 +115,7 @@ impl Engine {
 
     /// The process that was started with this key.
     pub fn keyed(&self, key: &Key) -> Option<Process> {
-        let keyed = self.inner.processes().keyed(key)?;
-        let outcome = keyed.outcome.borrow();
-        outcome.as_ref()?.as_ref().ok().map(|started| started.process.clone())
+        self.inner.processes().keyed(key)?.process()
     }
 }
 

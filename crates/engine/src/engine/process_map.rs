@@ -43,6 +43,14 @@ pub(super) struct Keyed {
     pub(super) outcome: watch::Receiver<Option<Outcome>>,
 }
 
+impl Keyed {
+    /// What was started; `None` until it is.
+    pub(super) fn process(&self) -> Option<Process> {
+        let outcome = self.outcome.borrow();
+        outcome.as_ref()?.as_ref().ok().map(|started| started.process.clone())
+    }
+}
+
 /// Why a process was not forgotten.
 #[derive(Debug, thiserror::Error)]
 pub enum ForgetError {
@@ -61,7 +69,7 @@ impl ProcessMap {
         self.processes.get(&id).cloned()
     }
 
-    pub(super) fn all(&self) -> impl DoubleEndedIterator<Item = &Process> {
+    pub(super) fn all(&self) -> impl ExactSizeIterator<Item = &Process> {
         self.processes.values()
     }
 
@@ -201,7 +209,10 @@ impl ProcessMap {
         self.processes.remove(&id);
         let spec = process.spec();
         self.index.remove(id, spec.name.as_ref(), spec.session.as_ref());
-        let keyed = process.spec().key.as_ref().and_then(|key| self.keys.remove(key));
+        // After [`ProcessMap::put_back`], another process may have the key.
+        let is_own = |keyed: &Keyed| keyed.process().is_none_or(|other| other.id() == id);
+        let key = spec.key.as_ref().filter(|key| self.keys.get(*key).is_some_and(is_own));
+        let keyed = key.and_then(|key| self.keys.remove(key));
         Ok((process, keyed))
     }
 

@@ -1,12 +1,15 @@
 //! A retry is safe: one key, one process.
 
+use std::path::PathBuf;
 use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Waker};
 
 use lastbyte_engine::{
-    Difference, EnvEdit, Field, ForgetError, Key, Launch, StartError, Started, Stdin,
+    Difference, EnvEdit, Field, ForgetError, Key, Launch, Process, StartError, Started, Stdin,
 };
-use tokio::task::JoinSet;
+use tokio::task::{JoinSet, spawn_blocking};
 
 use crate::fixture::{Fixture, HOUR, finish, patiently};
 
@@ -99,10 +102,7 @@ async fn a_process_whose_log_cannot_be_removed_keeps_its_key() {
     let first =
         fixture.engine.start(keyed(&fixture, "write-bytes 5000", "k")).await.unwrap().process;
     finish(&first).await;
-    // A folder in place of its index cannot be removed as a file.
-    let stuck = first.log_file().unwrap().with_extension("index");
-    _ = std::fs::remove_file(&stuck);
-    std::fs::create_dir(&stuck).unwrap();
+    let stuck = make_stuck(&first);
     let refused = fixture.engine.forget(first.id());
     assert!(matches!(refused, Err(ForgetError::Remove { .. })), "{refused:?}");
     let again = fixture.engine.start(keyed(&fixture, "write-bytes 5000", "k")).await.unwrap();
@@ -110,4 +110,48 @@ async fn a_process_whose_log_cannot_be_removed_keeps_its_key() {
     std::fs::remove_dir(&stuck).unwrap();
     fixture.engine.forget(first.id()).unwrap();
     assert!(fixture.engine.get(first.id()).is_none());
+}
+
+/// A process is without its key while its log is being removed, and has it no more if that fails and another
+/// process was started with it meanwhile.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_another_process_has_taken_stays_with_that() {
+    let fixture = Fixture::new();
+    let start = async || {
+        let started = fixture.engine.start(keyed(&fixture, "write-bytes 5000", "k")).await;
+        let started = started.unwrap();
+        (started.process, started.attached)
+    };
+    let first = start().await.0;
+    finish(&first).await;
+    let stuck = make_stuck(&first);
+    let (engine, id, is_taken) = (fixture.engine.clone(), first.id(), Arc::<AtomicBool>::default());
+    let stop = Arc::clone(&is_taken);
+    let forgetting = spawn_blocking(move || {
+        while !stop.load(Ordering::Relaxed) {
+            engine.forget(id).expect_err("its log cannot be removed");
+        }
+    });
+    let second = patiently("the key is taken", async {
+        loop {
+            if let (process, false) = start().await {
+                break process;
+            }
+        }
+    });
+    let second = second.await;
+    is_taken.store(true, Ordering::Relaxed);
+    forgetting.await.unwrap();
+    std::fs::remove_dir(&stuck).unwrap();
+    fixture.engine.forget(first.id()).unwrap();
+    let (process, attached) = start().await;
+    assert!(attached && process.id() == second.id());
+}
+
+/// A folder in place of its index cannot be removed as a file.
+fn make_stuck(process: &Process) -> PathBuf {
+    let stuck = process.log_file().unwrap().with_extension("index");
+    _ = std::fs::remove_file(&stuck);
+    std::fs::create_dir(&stuck).unwrap();
+    stuck
 }
