@@ -45,9 +45,8 @@ pub(super) struct Compacted {
 impl Compaction {
     /// Reads the old file and writes the new one.
     pub(super) fn run(self, write: WriteFile) -> io::Result<Compacted> {
-        let records = self.replay()?.records();
         let replaces = self.len + self.pending.len() as u64;
-        let content = Content::new(self.key, &records);
+        let content = Content::new(self.key, self.replay()?.records());
         let compacted = Compacted::write(&content, self.new, write)?;
         Ok(Compacted { replaces, generation: self.generation, ..compacted })
     }
@@ -92,11 +91,11 @@ pub(super) struct Content {
 
 impl Content {
     /// Of a file with these records.
-    pub(super) fn new(key: HashKey, records: &[Record]) -> Self {
+    pub(super) fn new(key: HashKey, records: impl IntoIterator<Item = Record>) -> Self {
         let (mut bytes, mut live) = (header(key), LiveRecords::default());
         for record in records {
             let frame = frame(key, &record.encode());
-            live.count(record, frame.len() as u64);
+            live.count(&record, frame.len() as u64);
             bytes.extend(frame);
         }
         Self { bytes, live }

@@ -105,13 +105,13 @@ impl Journal {
         }
         let mut store = Store::new(path, key);
         store.lock = Some(lock);
-        let content = Content::new(key, &replayed.records());
+        let content = Content::new(key, replayed.records());
         let is_minimal = content.bytes == bytes;
         let goes_on = opening == Opening::AtTakeOver && good > 0;
         // If there is no space for a new file, the old one stays in use, without the torn end.
         if goes_on || is_minimal || store.rewrite_using_reserve(&content).is_err() && good > 0 {
             store.resume(good, content.live)?;
-            store.may_have_forgotten_output(!is_minimal);
+            store.has_forgotten_output |= replayed.forgotten_output;
         }
         let state = watch::Sender::new(store.state());
         let (store, compacting) = (Mutex::new(store), Mutex::default());
@@ -251,8 +251,11 @@ mod tests {
         assert!(journal.store().is_due());
         journal.compact();
         assert!(!has_secret());
+        let silent = Id::fresh();
+        journal.append(&launched(silent, None));
+        journal.forgotten(silent);
         drop(journal);
-        // Without any, nothing is due.
+        // Without output of a forgotten process, nothing is due.
         let (journal, _) = Journal::open(folder.path(), &mut aside, Opening::AtTakeOver).unwrap();
         assert!(!journal.store().is_due());
     }

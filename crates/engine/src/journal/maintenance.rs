@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::{Arc, PoisonError};
 
+use lastbyte_sys::memory;
 use tokio::task::spawn_blocking;
 
 use super::compaction::{Compacted, write_synced};
@@ -34,6 +35,8 @@ impl Journal {
         _ = spawn_blocking(move || {
             if due {
                 self.compact();
+                // For a moment it needs as much memory as all processes take.
+                memory::trim();
             }
             self.store().keep_reserve();
         })

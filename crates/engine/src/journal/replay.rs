@@ -31,6 +31,8 @@ pub(crate) struct Replayed {
     pub(crate) torn_bytes: u64,
     /// Whole records that this version does not know.
     pub(crate) unknown: usize,
+    /// Whether they have output of a process that was forgotten.
+    pub(crate) forgotten_output: bool,
     /// Each log file and its process, even if that one is gone.
     pub(crate) logs: HashMap<u64, Id>,
     /// Each cgroup and the last process launched in it.
@@ -45,6 +47,18 @@ impl Past {
     /// The number of the file that its log is in.
     pub(crate) fn log(&self) -> Option<u64> {
         self.launched.log.filter(|_| self.short.is_none())
+    }
+
+    fn records(&self, id: Id) -> impl Iterator<Item = Record> + use<> {
+        let Self { launched, pid, timed_out_at, short, ended } = self;
+        let ended = ended.as_ref();
+        let records = [
+            Some(Record::Launched(Box::new(launched.clone()))),
+            pid.map(|pid| Record::Started { id, pid }),
+            timed_out_at.map(|at| Record::TimedOut { id, at }),
+            ended.map(|(ending, extent)| Record::ended(id, ending, extent, short.as_ref())),
+        ];
+        records.into_iter().flatten()
     }
 }
 
@@ -81,7 +95,10 @@ impl Replayed {
                     (past.ended, past.short) = (Some((*ending, extent)), short);
                 });
             }
-            Record::Failed { id } | Record::Forgotten { id } => _ = self.pasts.remove(&id),
+            Record::Failed { id } | Record::Forgotten { id } => {
+                let short = self.pasts.remove(&id).and_then(|past| past.short);
+                self.forgotten_output |= short.is_some_and(|short| !short.is_empty());
+            }
         }
     }
 
@@ -93,18 +110,7 @@ impl Replayed {
     }
 
     /// The fewest records that say the same.
-    pub(super) fn records(&self) -> Vec<Record> {
-        let mut records = Vec::new();
-        for (id, Past { launched, pid, timed_out_at, short, ended }) in &self.pasts {
-            records.push(Record::Launched(Box::new(launched.clone())));
-            records.extend(pid.map(|pid| Record::Started { id: *id, pid }));
-            records.extend(timed_out_at.map(|at| Record::TimedOut { id: *id, at }));
-            records.extend(
-                ended
-                    .as_ref()
-                    .map(|(ending, extent)| Record::ended(*id, ending, extent, short.as_ref())),
-            );
-        }
-        records
+    pub(super) fn records(&self) -> impl Iterator<Item = Record> {
+        self.pasts.iter().flat_map(|(id, past)| past.records(*id))
     }
 }

@@ -35,7 +35,7 @@ pub(super) struct Store {
     pending: Vec<u8>,
     live: LiveRecords,
     /// The file still contains output of forgotten processes.
-    has_forgotten_output: bool,
+    pub(super) has_forgotten_output: bool,
     /// A compaction is using the reserved space, which appends to the old file would take from it.
     pub(super) compacts_in_reserve: bool,
     /// When a compaction was last tried.
@@ -186,11 +186,6 @@ impl Store {
         Ok(since)
     }
 
-    /// What is not live in the file may be output of processes that were forgotten.
-    pub(super) fn may_have_forgotten_output(&mut self, may: bool) {
-        self.has_forgotten_output |= may;
-    }
-
     /// Continues the existing file, of which this length is valid and has these live records.
     pub(super) fn resume(&mut self, len: u64, live: LiveRecords) -> io::Result<()> {
         let file = File::options().read(true).write(true).open(&self.path)?;
@@ -247,7 +242,7 @@ impl Store {
         if self.compacts_in_reserve {
             return Err(Errno::NOSPC.into());
         }
-        let Some(file) = &self.file else { return self.rewrite(&Content::new(self.key, &[])) };
+        let Some(file) = &self.file else { return self.rewrite(&Content::new(self.key, [])) };
         if file.write_at(&self.pending, self.len)? < self.pending.len() {
             // What was written takes space that others need. The next write begins at the same
             // offset again.
