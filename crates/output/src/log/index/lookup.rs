@@ -18,7 +18,12 @@ pub(in crate::log) fn within(file: &File, range: &Range<u64>, most: usize) -> io
         let read = block::read(file, block)?.into_iter();
         stamps.extend(read.take_while(|stamp| stamp.offset < range.end));
         block = match first_from(file, block + 1, end)? {
-            Some((_, first)) if stamps.len() >= most && first.offset < range.end => {
+            // Not before the range, as in a damaged index: a reader that goes on from there gets nowhere.
+            Some((_, first))
+                if stamps.len() >= most
+                    && first.offset > range.start
+                    && first.offset < range.end =>
+            {
                 return Ok(Stamped { stamps, until: first.offset });
             }
             Some((following, first)) if first.offset < range.end => following,
