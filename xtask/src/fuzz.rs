@@ -33,6 +33,11 @@ const TARGETS: &[(&str, &[&str], &str)] = &[
     ("index", &["lastbyte-output", "--lib"], "log::index::fuzz::no_index_does_harm"),
     ("screen", &["lastbyte-output", "--test", "views"], "fuzz::no_output_does_harm_to_its_screen"),
     ("keeper", &["lastbyte-keeper", "--lib"], "message::tests::no_message_does_harm"),
+    ("http", &["lastbyte-server", "--lib"], "listen::fuzz::no_head_does_harm"),
+    ("websocket", &["lastbyte-server", "--lib"], "doors::websocket::fuzz::no_frame_does_harm"),
+    ("attach", &["lastbyte-server", "--lib"], "doors::http::attach::tests::no_message_does_harm"),
+    ("mcp", &["lastbyte-server", "--lib"], "doors::mcp::fuzz::no_message_does_harm"),
+    ("config", &["lastbyte-cli", "--bin", "lastbyte"], "config::file::tests::no_file_does_harm"),
     ("sse", &["lastbyte-client", "--lib"], "sse::tests::no_stream_does_harm"),
 ];
 

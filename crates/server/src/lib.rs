@@ -8,6 +8,8 @@ mod app;
 pub mod doors;
 mod env_hook;
 mod from_wire;
+#[cfg(test)]
+mod fuzz;
 mod limits;
 pub mod listen;
 mod metrics;

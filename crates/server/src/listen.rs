@@ -19,6 +19,8 @@ mod confinement;
 mod connection;
 mod created_tokens;
 mod failed_tokens;
+#[cfg(test)]
+mod fuzz;
 mod gate;
 mod half_closed;
 mod host;

@@ -129,6 +129,10 @@ impl File<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
+    use lastbyte_testkit::{Corpus, fuzz};
+
     use super::*;
 
     /// A name, its values, its line.
@@ -191,5 +195,82 @@ mod tests {
             let error = read_text(text).unwrap_err();
             assert!(error.starts_with(want), "{text:?}: {error}");
         }
+    }
+
+    /// A file that is taken sets each of its settings once, at a line that it has, and says the same when it is
+    /// written again. One that is refused is refused for one of its lines.
+    #[test]
+    fn no_file_does_harm() {
+        let words: Vec<String> =
+            ALL.iter().map(|setting| format!("\n{} = ", setting.name)).collect();
+        let marks = [
+            "\"",
+            "\"\"\"",
+            "[",
+            "]",
+            "{",
+            "\\u0000",
+            "\\\n",
+            "1_0",
+            "0x7f",
+            "true",
+            "1979-05-27",
+            ".",
+        ];
+        let words: Vec<&str> = words.iter().map(String::as_str).chain(marks).collect();
+        let made = [
+            "state = \"a\"\nlisten = [\"[::1]:1\", 'b']\nno-auth = true\nkeep-bytes = 10\n",
+            "# mine\r\nlog = \"\"\"\\\n  warn\"\"\"\n\n[serve]\na.b = {c = 1}",
+        ];
+        let made = made.map(|text| text.as_bytes().to_vec()).to_vec();
+        fuzz(Corpus { name: "config", made, words: &words }, |bytes| {
+            let text = std::str::from_utf8(bytes).ok()?;
+            let lines = 1..=text.matches('\n').count() + 1;
+            let read = read_text(text);
+            match &read {
+                Ok(read) => {
+                    let names: HashSet<_> = read.iter().map(|(name, ..)| name).collect();
+                    assert_eq!(names.len(), read.len());
+                    assert!(read.iter().all(|(_, _, line)| lines.contains(line)), "{read:?}");
+                    assert_eq!(unplaced(&read_text(&written(read)).unwrap()), unplaced(read));
+                }
+                Err(error) => {
+                    let rest = error.strip_prefix("/etc/c.toml:").unwrap();
+                    let line: usize = rest.split(':').next().unwrap().parse().unwrap();
+                    assert!(lines.contains(&line), "{error}");
+                }
+            }
+            let kind =
+                |error: String| error.chars().filter(|it| !it.is_ascii_digit()).take(40).collect();
+            Some(read.map(|read| read.len()).map_err::<String, _>(kind))
+        });
+    }
+
+    /// Names and values in an order of their own.
+    fn unplaced(read: &[Read]) -> Vec<(&'static str, &[OsString])> {
+        let mut unplaced: Vec<_> =
+            read.iter().map(|(name, values, _)| (*name, &values[..])).collect();
+        unplaced.sort();
+        unplaced
+    }
+
+    /// A file with these settings.
+    fn written(read: &[Read]) -> String {
+        // JSON has the escapes of TOML; only this character it leaves as it is.
+        let quoted = |value: &OsString| {
+            serde_json::to_string(value.to_str().unwrap()).unwrap().replace('\x7f', "\\u007f")
+        };
+        let line = |(name, values, _): &Read| {
+            let kind = ALL.into_iter().find(|setting| setting.name == *name).unwrap().kind;
+            let value = match kind {
+                Kind::List => {
+                    format!("[{}]", values.iter().map(quoted).collect::<Vec<_>>().join(","))
+                }
+                Kind::Switch => values[0].to_str().unwrap().to_owned(),
+                Kind::Text | Kind::Hidden | Kind::Path | Kind::Number => quoted(&values[0]),
+            };
+            format!("{name} = {value}\n")
+        };
+        read.iter().map(line).collect()
     }
 }

@@ -16,6 +16,8 @@ mod client;
 mod errors;
 mod exec;
 mod facts;
+#[cfg(test)]
+mod fuzz;
 mod handler;
 mod invalid;
 mod list;

@@ -1,6 +1,8 @@
 //! Becoming a WebSocket, for every door that speaks over one.
 
 mod bounded;
+#[cfg(test)]
+mod fuzz;
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};

@@ -271,3 +271,51 @@ fn not_yours() -> Error {
     Error::new(ErrorCode::KeyboardNotYours, "this client does not have the keyboard")
         .hint("take it first with `take_keyboard`")
 }
+
+#[cfg(test)]
+mod tests {
+    use lastbyte_testkit::{Corpus, fuzz};
+
+    use super::*;
+
+    /// A message that is taken says the same when it is written again, and one that is refused is the client's fault.
+    #[test]
+    fn no_message_does_harm() {
+        let name = Some("Ada".to_owned());
+        let made = [
+            AttachRequest::Resize { rows: 24, cols: 80 },
+            AttachRequest::CloseStdin,
+            AttachRequest::TakeKeyboard { name },
+            AttachRequest::GiveBackKeyboard,
+            AttachRequest::SecretInput { on: true },
+        ];
+        let made = made.map(|request| json_text(&request).into_bytes()).to_vec();
+        let words = [
+            "\"kind\":",
+            "\"name\":",
+            "\"rows\":",
+            "null",
+            "65536",
+            "-1",
+            "\\ud800",
+            "[",
+            "{",
+            ",",
+        ];
+        fuzz(Corpus { name: "attach", made, words: &words }, |text| {
+            let asked = input::words::<AttachRequest>("message", text);
+            match asked {
+                Ok(asked) => {
+                    let again =
+                        input::words::<AttachRequest>("message", json_text(&asked).as_bytes());
+                    assert_eq!(again.as_ref(), Ok(&asked));
+                    Ok(std::mem::discriminant(&asked))
+                }
+                Err(error) => {
+                    assert_eq!(error.code, ErrorCode::InvalidRequest);
+                    Err(error.message.chars().take(40).collect::<String>())
+                }
+            }
+        });
+    }
+}
