@@ -21,6 +21,7 @@ const MOST: usize = 1 << 20;
 fn no_message_does_harm() {
     let state = tempfile::tempdir().unwrap();
     let (runtime, app) = fuzz::app(state.path());
+    let _entered = runtime.enter();
     let router = super::router(app.clone());
     let mut words =
         vec!["\"id\":", "\"method\":", "null", "1e999", "-1", "\\ud800", "{", "}", "[", "]", ","];
@@ -32,6 +33,7 @@ fn no_message_does_harm() {
     let corpus = Corpus { name: "mcp", made: made(), words: &words };
     fuzz_inputs(1_000, corpus, |input| {
         let request = Request::post("/mcp")
+            .header("host", "localhost")
             .header("content-type", "application/json")
             .header("accept", "application/json, text/event-stream")
             .extension(Grant::all())
