@@ -117,7 +117,7 @@ class Daemon:
 class Gateway(Daemon):
     """The same as a gateway of a fleet: one server of the broker, and one node."""
 
-    not_offered = ("readEvents", "createLink", "tradeLink", "drainNode", "forgetNode")
+    not_offered = ("drainNode", "forgetNode")
     members_not_offered = ()
 
     def __init__(self, programs: Path, nats_server: Path):

@@ -16,7 +16,7 @@ BELOW = re.compile(
     r"|stop|resize)"
 )
 OTHERS = re.compile(
-    r"/healthz|/metrics|/openapi\.json|/v1|/v1/(events|wait|signal|stop|forget|processes|tokens|links|links/trade|tickets)"
+    r"/healthz|/metrics|/openapi\.json|/v1|/v1/(events|wait|signal|stop|forget|processes|tokens|links|links/trade|tickets|nodes)"
     r"|/v1/processes/[^/]*"
 )
 # Schemathesis probes the server with these.

@@ -65,8 +65,9 @@ struct Own {
     draining: AtomicBool,
 }
 
-/// Connections that the server has not accepted yet.
-const UNACCEPTED: usize = 64;
+/// Connections that the server has not accepted yet: as many as it may have, because one that finds no place is refused,
+/// and its client cannot tell whether its request was carried out.
+const UNACCEPTED: usize = 4096;
 const WHAT_IT_IS: &str = "Runs commands for agents and tells the truth about them";
 
 /// What all ids of a node with this name have in common.
