@@ -95,7 +95,7 @@ const AGENTS = {
   async mcp(daemon) {
     const id = (await daemon.tool("exec_command", { command: ASKS, tty: true, run_in_background: true })).match(/process (0[0-9a-f-]{35})/)[1];
     const link = (await daemon.tool("write_stdin", { process_id: id, hand_over: true })).match(/http:\S+#link=[\w-]+/)[0];
-    return { id, link, told: daemon.tool("wait", { process_ids: [id], until: "hand_over", timeout: 60 }), want: /the person is done/ };
+    return { id, link, told: daemon.tool("wait", { process_ids: [id], until: "hand_over", timeout: 60_000 }), want: /the person is done/ };
   },
 };
 
@@ -113,7 +113,8 @@ export async function a_person_answers_a_password_prompt_through_a_link_that_wor
     await shows(page, "got 11");
     await page.click("button.primary:has-text('Done')");
     await has(page, "h1", "Done");
-    assert.match(await told, want, name);
+    const said = await told;
+    assert.match(said, want, `${name}: ${said}`);
     for (const kept of ["", "/receipt", "/output?view=text", "/output?view=screen&ansi=true", "/output/search?pattern=s.cret"]) {
       const answer = JSON.stringify(await daemon.ask("GET", `/v1/processes/${id}${kept}`));
       assert.ok(!answer.includes("s3cret"), `${name}, ${kept}: ${answer}`);
