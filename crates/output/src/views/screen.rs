@@ -3,7 +3,7 @@
 //! It is computed when somebody asks, never while output is stored. A terminal reads 10 to 30 MB a second, so a screen
 //! is made from the nearest [`Checkpoint`] before the offset, else from the last [`WINDOW`] bytes before it. Then modes
 //! that were set earlier are unknown, and `from` says so. A few bytes can fill the whole screen, so less is read of output
-//! that is too much [`Work`]. Output that was dropped is skipped: the screen starts afresh after it. The whole log is shown
+//! that is too much work. Output that was dropped is skipped: the screen starts afresh after it. The whole log is shown
 //! on one size, because sizes are not recorded.
 
 mod charset;
