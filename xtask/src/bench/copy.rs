@@ -43,7 +43,7 @@ fn rate(times: &Samples) -> String {
     format!("{:.2} GB/s", BYTES as f64 / times.median().as_secs_f64() / 1e9)
 }
 
-/// A command that prints so many bytes, 64 KiB at a time.
+/// A command that prints `bytes` bytes, 64 KiB at a time.
 pub(super) fn writer(bytes: u64) -> [String; 5] {
     let count = format!("count={}", bytes >> 16);
     ["dd", "if=/dev/zero", "bs=64k", &count, "status=none"].map(str::to_owned)
@@ -59,7 +59,7 @@ async fn through_engine(engine: &Engine, quota: Quota) -> Result<Duration> {
     Ok(time)
 }
 
-/// A splice loop into a file, of an output of so many bytes.
+/// A bare splice loop of `bytes` bytes into a file.
 pub(super) fn bare(folder: &Path, bytes: u64) -> Result<Duration> {
     let path = folder.join("bare");
     let file = File::create(&path)?;

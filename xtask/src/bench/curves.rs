@@ -199,7 +199,7 @@ fn followed(
     Ok((time, used))
 }
 
-/// What ended processes cost those who start and look.
+/// What ended processes cost a start and a look.
 fn ended() -> Result<()> {
     let daemon = Daemon::start_as(
         Command::new(program::lastbyte()?),
