@@ -55,7 +55,7 @@ enum Auction {
 
 impl Gateway {
     pub(super) async fn start(&self, scope: &Scope, mut launch: Value) -> Answer {
-        // Here already: a claim would stand in the way of those who may start something.
+        // Before the claim is written, which would keep clients that may start it from doing so.
         scope.check(Needs::Change)?;
         crate::connect::check_connected(&self.own.client)?;
         let place = take_place(&mut launch)?;
